@@ -1,0 +1,1 @@
+"""What corral speaks about: frozen values and enums, no I/O."""
