@@ -1,0 +1,1 @@
+"""Pure rules: naming, ports, ownership, teardown order. Values in, values out."""
