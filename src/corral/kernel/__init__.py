@@ -1,0 +1,1 @@
+"""What only the operating system promises: process identity, pidfd, sockets, flock, paths."""
