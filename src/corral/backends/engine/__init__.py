@@ -1,0 +1,1 @@
+"""Container engines that speak the Docker API: where they are, what they hold, whose it is."""
