@@ -1,0 +1,1 @@
+"""Use cases: environment, run, status, teardown, locks, sessions, doctor."""
