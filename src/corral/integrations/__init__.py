@@ -1,0 +1,1 @@
+"""Agents, git and pytest."""
