@@ -1,0 +1,1 @@
+"""What tests share: waiting for a condition, processes that are ended by pid, repositories."""
