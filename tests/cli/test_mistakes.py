@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -77,6 +78,16 @@ def test_a_mistake_is_answered_with_the_thing_and_the_remedy(
     first, _, rest = said.err.partition("\n  ")
     assert message in first
     assert remedy in rest
+
+
+@pytest.mark.parametrize("words", [("--json",), ("--json", "--env", "."), ("--json", "nonsense")])
+def test_json_is_answered_in_json_also_where_no_command_is_found(
+    plain: Path, words: tuple[str, ...]
+) -> None:
+    said = corral(plain, *words, check=2)
+    document = json.loads(said.out)
+    assert (document["schema"], document["result"]) == ("corral/1", "failed")
+    assert document["problems"][0]["remedy"] == "corral --help lists the commands"
 
 
 def test_a_section_without_a_setting_is_no_mistake(plain: Path) -> None:

@@ -57,6 +57,13 @@ def test_up_and_status_show_the_same_environment(git_repo: Path) -> None:
     assert ask(git_repo, "up")["environment"] == environment
 
 
+def test_up_in_the_home_directory_says_that_it_is_no_project(git_repo: Path) -> None:
+    home = os.environ["HOME"]
+    assert f"{home} is your home directory, no project; corral down" in corral(home, "up").err
+    corral(home, "down")
+    assert "no project" not in corral(git_repo, "up", env={"HOME": str(git_repo)}).err
+
+
 def test_up_acts_in_the_worktree_that_contains_the_directory(git_repo: Path) -> None:
     (git_repo / "sub").mkdir()
     one = ask(git_repo / "sub", "up", "--port", "web")["environment"]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,6 @@ from support.waiting import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from support.agents import Agent
     from support.processes import Tracker
@@ -88,6 +88,34 @@ def test_every_source_of_a_start_is_a_start(agent: MakeAgent, git_repo: Path, so
     agent().start(source)
     assert sessions(git_repo)["s-1"]["life"] == "live"
     assert hooked(git_repo) == [("SessionStart", "s-1", source)]
+
+
+def test_an_agent_in_the_home_directory_gets_a_mark_and_no_file(agent: MakeAgent) -> None:
+    home = Path(os.environ["HOME"])
+    before = sorted(home.iterdir())
+    one = agent(cwd=home)
+    said = one.start()
+    assert "this is your home directory, no project: nothing is written here" in said.out
+    assert one.variables["CORRAL_OWNER"] == sessions(home)["s-1"]["owner"]
+    assert [each for each in sorted(home.iterdir()) if each not in before] in (
+        [],
+        [home / ".local"],  # the registry
+    )
+    (home / "corral.toml").write_text("[ports]\nweb = 3421\n")
+    assert "no project" not in one.start("resume").out
+    assert "WEB_PORT=" in (home / ".env.local").read_text()
+
+
+def test_where_no_file_carries_the_variables_the_agent_is_not_told_that_it_has_them(
+    agent: MakeAgent, git_repo: Path
+) -> None:
+    (git_repo / "Procfile").write_text("web: server --port 3420\n")
+    one = agent()
+    without = one.run(
+        *HOOK, "claude", input=one.payload("SessionStart"), env={"CLAUDE_ENV_FILE": ""}
+    )
+    assert "(corral env prints them): WEB_PORT=3420" in without.out
+    assert ", in your shell: WEB_PORT=3420" in one.start("resume").out
 
 
 def test_a_start_in_the_same_process_goes_on_with_its_epoch(

@@ -98,6 +98,7 @@ def test_what_is_not_understood_changes_nothing(
     done = one.run(*HOOK, "claude", input=content.decode("latin-1"))
     assert (done.status, done.out) == (0, "")
     assert "Traceback" not in done.err
+    assert len(done.err.splitlines()) <= 1
     settle()
     assert ask(git_repo, "session", "list") == before
     assert alive(pid)

@@ -104,7 +104,7 @@ def dispatch(words: Sequence[str], commands: Mapping[str, tuple[str, str]]) -> i
         sys.stdout.write(overview(commands))
         return 0 if words else EXIT_USAGE
     command = words[0]
-    as_json = _wants_json(words[1:])
+    as_json = _wants_json(words)
     try:
         if command in _OF_ALL:
             raise UsageError(

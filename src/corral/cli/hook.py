@@ -200,6 +200,8 @@ def _understand(agent: str, content: bytes) -> None:
     if payload is not None and payload.event == END:
         _end(agent, content)
     elif payload is None or payload.event != START:
+        if payload is None:
+            _write(2, "corral-hook: the event is not understood, so nothing was changed\n")
         hooks.noted(_context("/", None)[0], payload, agent)
     else:
         _start(agent, payload)

@@ -14,6 +14,7 @@ from corral.errors import ConfigurationError, CorralError, HeldError, RegistryEr
 from corral.model.tuples import NamedTuple
 from corral.services import owners as rules
 from corral.services.environments import find, register
+from corral.services.places import no_project
 from corral.store import claims, environments, journal, sessions, spool
 from corral.store import owners as table
 
@@ -78,7 +79,8 @@ def started(
         return Welcome((("CORRAL_OWNER", owner),), (words,))
     said = (fault,) if fault else _provision(context, environment, run_program)
     variables = () if fault else _variables(context, environment)
-    lines = _lines(environment, variables, said)
+    exported = bool(context.environ.get("CLAUDE_ENV_FILE"))
+    lines = _lines(environment, variables, said, exported=exported)
     return Welcome((("CORRAL_OWNER", owner), *variables), lines)
 
 
@@ -115,6 +117,9 @@ def _provision(
     """Ports and files where they are absent: no command is run, no database is made."""
     if _is_up(context, environment):
         return ()
+    kind = no_project(environment.place, context.environ)
+    if kind:
+        return (f"this is {kind}, no project: nothing is written here unless corral up is called",)
     from corral.services.up import Request, up
 
     def hurried(
@@ -161,12 +166,17 @@ def _variables(context: Context, environment: Environment) -> tuple[tuple[str, s
 
 
 def _lines(
-    environment: Environment, variables: tuple[tuple[str, str], ...], words: tuple[str, ...]
+    environment: Environment,
+    variables: tuple[tuple[str, str], ...],
+    words: tuple[str, ...],
+    *,
+    exported: bool,
 ) -> tuple[str, ...]:
     ports = " ".join(f"{name}={value}" for name, value in variables if name.endswith("PORT"))
     ports = ports or "none yet (corral up --port NAME claims one)"
-    own = f"corral: this worktree is environment {environment.id}; its own ports, in your shell: "
-    lines = (own + ports, *_DIRECTIVE, *words)
+    where = ", in your shell" if exported else " (corral env prints them)"
+    own = f"corral: this worktree is environment {environment.id}; its own ports{where}: {ports}"
+    lines = (own, *_DIRECTIVE, *words)
     return tuple(_one_line(line) for line in lines[:_MOST_LINES])
 
 

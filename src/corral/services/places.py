@@ -11,6 +11,10 @@ import os
 from corral.errors import NotFoundError
 from corral.model.environment import Place
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 ID_FILE = "corral-environment"
 PROJECT_FILE = "corral.toml"
 _LIMIT = 4096
@@ -159,6 +163,19 @@ def plain_place(path: str) -> Place:
         device=status.st_dev,
         inode=status.st_ino,
     )
+
+
+def no_project(place: Place, environ: Mapping[str, str]) -> str:
+    """What a plain directory is that holds more than a project: a few words, "" for any other.
+
+    A `corral.toml` in it says that it is meant.
+    """
+    if place.kind != "path" or os.path.isfile(os.path.join(place.path, PROJECT_FILE)):
+        return ""
+    if place.path == "/":
+        return "the root directory"
+    home = environ.get("HOME", "")
+    return "your home directory" if home and place.path == os.path.realpath(home) else ""
 
 
 def borne_id(place: Place) -> str | None:

@@ -36,7 +36,7 @@ from corral.services.claiming import (
 from corral.services.environment_view import describe
 from corral.services.holdings import Holdings, Port, holdings_of
 from corral.services.owners import ensure_acting
-from corral.services.places import locate
+from corral.services.places import locate, no_project
 from corral.services.repository import Repository
 from corral.services.unplacing import BLOCK
 from corral.services.variables import variables
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from corral.config import PortWish, Settings
+    from corral.model.environment import Place
     from corral.services.composing import Project
     from corral.services.context import Acting, Context
     from corral.services.holdings import Database
@@ -200,7 +201,7 @@ def _planned(context: Context, request: Request, before: Holdings) -> _Plan:
     seed = ""
     if settings.database.isolation == "file" and databases.is_missing(before.database):
         seed = databases.seed_file(context, settings, place.main)
-    words += _pool_words(settings)
+    words += [*_place_words(context, place), *_pool_words(settings)]
     flagged = {wish.name for wish in request.ports if wish.preferred is not None}
     honoured = place.is_main or request.address
     asked = tuple(PortAsked(w, honoured or w.name in flagged) for w in settings.ports)
@@ -254,6 +255,11 @@ def _check_name(wish: PortWish) -> None:
             f"--port {wish.name!r} cannot name a port",
             remedy="use letters, digits, '-' and '_', a letter first",
         ) from error
+
+
+def _place_words(context: Context, place: Place) -> list[str]:
+    kind = no_project(place, context.environ)
+    return [f"{place.path} is {kind}, no project; corral down takes back what is made"] * bool(kind)
 
 
 def _pool_words(settings: Settings) -> list[str]:
