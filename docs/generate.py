@@ -22,9 +22,11 @@ from corral.cli.dispatch import parser_for
 from corral.cli.main import COMMANDS
 from corral.config.schema import RULES, SECTIONS
 from corral.config.variables import variable_of
+from corral.decide.programs import CATEGORIES
+from corral.decide.workers import WORKERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from corral.config.schema import Rule
 
@@ -361,10 +363,76 @@ def _as_code(found: re.Match[str]) -> str:
     return f"```python\n{inspect.cleandoc(found[0])}\n```\n"
 
 
+def owners_page() -> str:
+    """Which owner a command acts for, from the table of known agents and CI systems."""
+    ids = [
+        f"| {worker.name} | {' + '.join(f'`{name}`' for name in worker.session)} "
+        f"| {f'`{worker.pid}`' if worker.pid else ''} |\n"
+        for worker in WORKERS
+        if worker.session
+    ]
+    programs = [
+        f"| {worker.name} | {_listed((*worker.programs, *worker.paths))} |\n"
+        for worker in WORKERS
+        if worker.programs or worker.paths
+    ]
+    return f"""# Owners and protected programs
+
+## Whose a command is
+
+The first of these that is there decides which owner a command acts for:
+
+1. `--session ID`,
+2. `CORRAL_SESSION`, which you set and corral never does,
+3. the id that an agent or a CI system gave to its children (the table below),
+4. the worktree's own owner: a person in a terminal. It has no anchor and is never reaped by itself.
+
+An inherited id counts only for who really stands below that agent: where its owner has an anchor, a
+person in a terminal that an agent once opened acts for the worktree. Of several ids the one of the
+nearest worker above the caller counts. A hook takes the id from its event only.
+
+| worker | the session is named by | its own process |
+|---|---|---|
+{"".join(ids)}
+Where several variables are joined by +, all of them together name the session.
+
+## What ends an owner
+
+The process whose death ends a session is its anchor: the process that the variable of the last
+column names, if it is an ancestor of the caller; else the nearest ancestor that is one of these
+programs (or a script below such a path); else what `corral session start --anchor PID` names; else
+there is none. Never a shell or a terminal by guess.
+
+| worker | programs, parts of a script's path |
+|---|---|
+{"".join(programs)}
+## Programs that are only ever shown
+
+These, and everything that runs below them, are never signalled, whatever marks they carry. Many
+are known by their arguments as well (`ssh` with a forwarding, a virtual machine of Colima's, a
+daemon of Gradle's under `java`, a browser unless it is `--headless`). `[protect] programs` adds
+names.
+
+{_protected_rows()}"""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _protected_rows() -> str:
+    kinds: dict[str, list[str]] = {}
+    for name, kind in sorted(CATEGORIES.items()):
+        kinds.setdefault(kind, []).append(name)
+    rows = [f"| {kind} | {_listed(names)} |\n" for kind, names in sorted(kinds.items())]
+    return f"| kind | programs |\n|---|---|\n{''.join(rows)}"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands_page,
     "configuration.md": configuration_page,
     "errors.md": errors_page,
+    "owners.md": owners_page,
     "python-api.md": api_page,
 }
 
