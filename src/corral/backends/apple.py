@@ -6,11 +6,11 @@ import time
 
 from corral.backends import _command
 from corral.backends.apple_listing import things
+from corral.backends.creating import being_created
 from corral.backends.engine.changing import already_gone, deadline, each
 from corral.backends.engine.labels import read_labels
 from corral.errors import EnumerationError, InvalidValueError
-from corral.kernel import identity as identities
-from corral.model.process import Presence
+from corral.kernel.creators import at_work
 from corral.model.record import RecordState
 from corral.model.report import Outcome
 from corral.model.resource import BackendState, Kind, Mark, Observation, Proof, Sighting
@@ -217,8 +217,8 @@ class _Look:
                 if (record.kind, record.identity) not in there:
                     gone.append(record.id)
             elif record.owner not in owners:
-                if _creator_lives(record):
-                    creating.append(_being_created(record))
+                if at_work(record):
+                    creating.append(being_created(record, NAME))
                 else:
                     gone.append(record.id)
         return tuple(gone), tuple(creating)
@@ -230,24 +230,3 @@ def _identity(thing: Thing) -> Pairs:
 
 def _complaint(done: _command.Completed) -> str:
     return done.last_line or f"exit {done.returncode}"
-
-
-def _creator_lives(record: Record) -> bool:
-    if record.creator is None:
-        return False
-    presence, _ = identities.presence(record.creator, boot_id=record.creator.boot_id)
-    return presence is not Presence.GONE
-
-
-def _being_created(record: Record) -> Sighting:
-    return Sighting(
-        kind=record.kind,
-        id=record.id,
-        name=record.name,
-        backend=NAME,
-        state="creating",
-        created_at=record.created_at,
-        identity=(("record", record.id),),
-        creating=True,
-        record=record.id,
-    )

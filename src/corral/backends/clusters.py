@@ -12,10 +12,8 @@ from corral.contracts import ClusterSight
 from corral.decide import clusters as rules
 from corral.decide.cluster_tools import TOOLS, claim_scope, complaint
 from corral.errors import EnumerationError, InvalidValueError
-from corral.kernel import identity as identities
+from corral.kernel.creators import at_work
 from corral.model.environment import ClaimKind
-from corral.model.process import Presence
-from corral.model.record import RecordState
 from corral.model.resource import BackendState, Kind, Observation
 from corral.model.tuples import NamedTuple
 
@@ -171,7 +169,7 @@ class ClusterBackend:
             frozenset(view.world.sessions),
             frozenset(environments),
             tuple(dict.fromkeys(spaces)),
-            frozenset(r.id for r in records if _being_created(r)),
+            frozenset(r.id for r in records if at_work(r)),
         )
 
     def _is_mine(self, record: Record) -> bool:
@@ -247,13 +245,6 @@ def place_of(record: Record) -> str:
     except (ValueError, AttributeError):  # the registry shows it as a bad record
         return ""
     return place if isinstance(place, str) else ""
-
-
-def _being_created(record: Record) -> bool:
-    if record.state is not RecordState.INTENT or record.creator is None:
-        return False
-    presence, _ = identities.presence(record.creator, boot_id=record.creator.boot_id)
-    return presence is not Presence.GONE
 
 
 def _family(name: str) -> str:

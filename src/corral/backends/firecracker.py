@@ -13,9 +13,8 @@ from corral.backends.ending import end
 from corral.backends.programs import FIRECRACKER, watches_microvms
 from corral.decide import microvms as rules
 from corral.errors import EnumerationError
-from corral.kernel import identity as identities
 from corral.kernel import paths, procfs
-from corral.model.process import Presence
+from corral.kernel.creators import at_work
 from corral.model.record import RecordState
 from corral.model.report import Outcome
 from corral.model.resource import BackendState, Kind, Observation
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from corral.contracts import RemovalContext, View
     from corral.kernel.pidfd import Pinned
-    from corral.model.record import Record
     from corral.model.resource import Judgement, Sighting
 
 NAME = FIRECRACKER
@@ -148,16 +146,9 @@ def _known(view: View) -> rules.Known:
             if r.kind is Kind.PROCESS and r.state is RecordState.LIVE
         },
         environments,
-        frozenset(r.id for r in records if _creator_lives(r)),
+        frozenset(r.id for r in records if at_work(r)),
         frozenset(name for kind, name in view.kept if kind == Kind.MICROVM.value),
     )
-
-
-def _creator_lives(record: Record) -> bool:
-    if record.state is not RecordState.INTENT or record.creator is None:
-        return False
-    presence, _ = identities.presence(record.creator, boot_id=record.creator.boot_id)
-    return presence is not Presence.GONE
 
 
 def _directories(view: View) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from corral.backends.creating import being_created
 from corral.backends.ending import end
 from corral.backends.programs import watches_microvms
 from corral.decide.ancestry import (
@@ -22,6 +23,7 @@ from corral.decide.protected import status_only
 from corral.errors import EnumerationError, InvalidValueError
 from corral.kernel import clock, listening, procfs
 from corral.kernel import identity as identities
+from corral.kernel.creators import at_work
 from corral.model.environment import ClaimKind
 from corral.model.process import Presence
 from corral.model.record import RecordState
@@ -160,17 +162,7 @@ def _roots(view: View, table: ProcessTable) -> tuple[Root, ...]:
             continue
         if identities.presence(pinned, boot_id=table.boot_id)[0] is not Presence.ALIVE:
             continue
-        found.append(
-            Root(
-                pinned,
-                record.id,
-                record.role,
-                record.name,
-                record.owner,
-                record.session,
-                record.environment,
-            )
-        )
+        found.append(Root.of(record, pinned))
     return tuple(found)
 
 
@@ -306,27 +298,9 @@ def _elsewhere(view: View, table: ProcessTable) -> list[Sighting]:
 
 
 def _being_created(view: View) -> list[Sighting]:
-    """Intents whose creator lives."""
-    found = []
-    for record in view.records:
-        if record.kind is not Kind.PROCESS or record.state is not RecordState.INTENT:
-            continue
-        creator = record.creator
-        if creator is None:
-            continue
-        state, _ = identities.presence(creator, boot_id=creator.boot_id)
-        if state is Presence.ALIVE:
-            found.append(
-                Sighting(
-                    kind=Kind.PROCESS,
-                    id=record.id,
-                    name=record.name,
-                    backend=NAME,
-                    state="creating",
-                    created_at=record.created_at,
-                    identity=(("record", record.id),),
-                    creating=True,
-                    record=record.id,
-                )
-            )
-    return found
+    """Intents whose creator may be at work."""
+    return [
+        being_created(record, NAME)
+        for record in view.records
+        if record.kind is Kind.PROCESS and at_work(record)
+    ]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from corral.model.process import ProcessIdentity, ProcessRow, ProcessTable
+    from corral.model.record import Record
 
 
 class Root(NamedTuple):
@@ -29,6 +30,19 @@ class Root(NamedTuple):
     owner: str
     session: str | None
     environment: str | None
+
+    @classmethod
+    def of(cls, record: Record, identity: ProcessIdentity) -> Root:
+        """The root that a record names; `identity` is the record's, decoded."""
+        return cls(
+            identity,
+            record.id,
+            record.role,
+            record.name,
+            record.owner,
+            record.session,
+            record.environment,
+        )
 
 
 class Anchor(NamedTuple):

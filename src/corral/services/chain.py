@@ -71,15 +71,5 @@ def _roots(conn: Connection) -> tuple[Root, ...]:
         except InvalidValueError:
             # Shown as a bad record elsewhere; it proves nothing.
             continue
-        found.append(
-            Root(
-                pinned,
-                record.id,
-                record.role,
-                record.name,
-                record.owner,
-                record.session,
-                record.environment,
-            )
-        )
+        found.append(Root.of(record, pinned))
     return tuple(found)

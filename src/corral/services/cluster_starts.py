@@ -19,8 +19,8 @@ from corral.decide.cluster_tools import TOOLS, claim_scope
 from corral.decide.clusters import name_of
 from corral.errors import EnumerationError, HeldError
 from corral.kernel import identity
+from corral.kernel.creators import at_work
 from corral.model.environment import ClaimKind
-from corral.model.process import Presence
 from corral.model.record import Record, RecordState
 from corral.model.resource import Kind
 from corral.model.tuples import NamedTuple
@@ -157,7 +157,7 @@ def _write_down(start: _Start, name: str, sight: ClusterSight) -> tuple[str, tup
     owner = start.launch.acting.owner
     with start.context.registry.write() as conn:
         known = [r for r in records.of_kind(conn, Kind.CLUSTER) if _is_about(r, name, sight)]
-        busy = next((r for r in known if _creator_lives(r)), None)
+        busy = next((r for r in known if at_work(r)), None)
         if busy is not None:
             return "", (f"a cluster {name} is being created already, by owner {busy.owner}",)
         if sight.identity is None:
@@ -175,13 +175,6 @@ def _is_about(record: Record, name: str, sight: ClusterSight) -> bool:
         and record.backend.partition(":")[0] == sight.tool
         and details(record).get("place", "") == sight.place
     )
-
-
-def _creator_lives(record: Record) -> bool:
-    if record.state is not RecordState.INTENT or record.creator is None:
-        return False
-    presence, _ = identity.presence(record.creator, boot_id=record.creator.boot_id)
-    return presence is not Presence.GONE
 
 
 def _is_own_name(start: _Start, name: str) -> bool:

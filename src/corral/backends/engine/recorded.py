@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+from corral.backends.creating import being_created
 from corral.backends.engine.labels import project_of
 from corral.backends.engine.ownership import identities
 from corral.backends.engine.registry_view import COMPOSE_ROLE, KINDS
-from corral.kernel.identity import presence
-from corral.model.process import Presence
+from corral.kernel.creators import at_work
 from corral.model.record import RecordState
 from corral.model.resource import Sighting
 
@@ -55,8 +55,8 @@ def account_for(
             elif place_of(record) == place:
                 shown.append(_elsewhere(record, held.backend))
         elif place_of(record) == place and not _needed(record, owners, projects):
-            if _creator_lives(record):
-                shown.append(_being_created(record, held.backend))
+            if at_work(record):
+                shown.append(being_created(record, held.backend))
             else:
                 gone.append(record.id)
     return gone, shown
@@ -83,27 +83,6 @@ def _needed(record: Record, owners: frozenset[str], projects: frozenset[str]) ->
     if record.role == COMPOSE_ROLE:
         return record.name in projects
     return record.owner in owners
-
-
-def _creator_lives(record: Record) -> bool:
-    if record.creator is None:
-        return False
-    found, _ = presence(record.creator, boot_id=record.creator.boot_id)
-    return found is not Presence.GONE
-
-
-def _being_created(record: Record, backend: str) -> Sighting:
-    return Sighting(
-        kind=record.kind,
-        id=record.id,
-        name=record.name,
-        backend=backend,
-        state="creating",
-        created_at=record.created_at,
-        identity=(("record", record.id),),
-        creating=True,
-        record=record.id,
-    )
 
 
 def _elsewhere(record: Record, backend: str) -> Sighting:
