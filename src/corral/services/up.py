@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from corral.config import PortWish, Settings
-    from corral.model.environment import Place
     from corral.services.composing import Project
     from corral.services.context import Acting, Context
     from corral.services.holdings import Database
@@ -201,7 +200,9 @@ def _planned(context: Context, request: Request, before: Holdings) -> _Plan:
     seed = ""
     if settings.database.isolation == "file" and databases.is_missing(before.database):
         seed = databases.seed_file(context, settings, place.main)
-    words += [*_place_words(context, place), *_pool_words(settings)]
+    words += _pool_words(settings)
+    if kind := no_project(place, context.environ):
+        words.append(f"{place.path} is {kind}, no project; corral down takes back what is made")
     flagged = {wish.name for wish in request.ports if wish.preferred is not None}
     honoured = place.is_main or request.address
     asked = tuple(PortAsked(w, honoured or w.name in flagged) for w in settings.ports)
@@ -255,11 +256,6 @@ def _check_name(wish: PortWish) -> None:
             f"--port {wish.name!r} cannot name a port",
             remedy="use letters, digits, '-' and '_', a letter first",
         ) from error
-
-
-def _place_words(context: Context, place: Place) -> list[str]:
-    kind = no_project(place, context.environ)
-    return [f"{place.path} is {kind}, no project; corral down takes back what is made"] * bool(kind)
 
 
 def _pool_words(settings: Settings) -> list[str]:
