@@ -7,7 +7,7 @@ from corral.decide.keeping import is_kept
 from corral.model.environment import Existence
 from corral.model.resource import Verdict
 from corral.services.owners import state_of
-from corral.services.view import judged_environment
+from corral.services.view import judged_environment, look
 from corral.store import owners, records
 
 TYPE_CHECKING = False
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Confirmation:
     """Reads the owner's epochs, the spool and what is kept again, and judges once more.
 
-    Safe to be called from several threads; each call is one short read of the registry.
+    Of what an environment owns, those of all owners: others may have come to live there.
+    Safe to be called from several threads; each call reads the registry for a moment.
     """
 
     def __init__(self, context: Context, view: View, request: Request) -> None:
@@ -44,12 +45,18 @@ class Confirmation:
 
     def _read(self, target: Judgement) -> tuple[World, set[tuple[str, str]]]:
         world = self._view.world
+        if target.owner is None:
+            # An environment's: whoever lives there by now has a say as well.
+            fresh = look(self._context, wide=self._view.wide)
+            owners_ = {**world.owners, **fresh.world.owners}
+            sessions = {**world.sessions, **fresh.world.sessions}
+            return World(owners_, sessions, fresh.world.environments), set(fresh.kept)
         known = dict(world.owners)
         from corral.store import spool
 
         with self._context.registry.read() as conn:
             kept = records.kept(conn)
-            found = owners.find(conn, target.owner) if target.owner is not None else None
+            found = owners.find(conn, target.owner)
         if found is not None:
             (found,) = spool.overlay(self._context.state_dir, (found,))
             known[found.id] = state_of(found, self._context.settings.grace)
