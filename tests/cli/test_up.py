@@ -388,6 +388,15 @@ def test_a_password_is_not_put_on_the_screen(git_repo: Path) -> None:
     assert len(secret) == 32
     assert secret not in said.out + said.err
     assert "corral:***@" in said.out
+    for words in (("status",), ("status", "--explain"), ("db", "list")):
+        shown = corral(git_repo, *words)
+        assert secret not in shown.out + shown.err
+        assert "corral:***@" in shown.out
+    (git_repo / "corral.toml").write_text(
+        '[database]\nurl = "postgresql://me:s3cret@localhost/a"\n'
+    )
+    assert "s3cret" not in corral(git_repo, "config").out
+    assert secret in ask(git_repo, "status")["environment"]["database"]["url"]
 
 
 def test_a_value_that_dotenv_cannot_hold_is_refused_with_the_ways_out(git_repo: Path) -> None:

@@ -7,6 +7,7 @@ from corral.cli.surroundings import context_of
 from corral.cli.table import columns
 from corral.config.listing import Setting, listing
 from corral.config.schema import SECTIONS
+from corral.decide.database_urls import without_password
 from corral.decide.spelling import did_you_mean
 
 TYPE_CHECKING = False
@@ -61,4 +62,4 @@ def _written(value: Any) -> str:
         return "-"
     if isinstance(value, tuple):
         return ", ".join(value) or "[]"
-    return f"{value:g}" if isinstance(value, float) else str(value) or '""'
+    return f"{value:g}" if isinstance(value, float) else without_password(str(value)) or '""'

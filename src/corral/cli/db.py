@@ -6,6 +6,7 @@ from corral.cli.asking import approved
 from corral.cli.output import Answer
 from corral.cli.surroundings import context_of
 from corral.cli.table import columns
+from corral.decide.database_urls import without_password
 from corral.errors import ConfigurationError, UsageError
 from corral.services import databases, environments, owners
 from corral.services.claiming import Claimant
@@ -135,7 +136,10 @@ def _list(arguments: Namespace) -> Answer:
     ]
 
     def text() -> str:
-        cells = [(r["isolation"], r["name"], r["url"] or "-", r["environment"]) for r in rows]
+        cells = [
+            (r["isolation"], r["name"], without_password(r["url"] or "-"), r["environment"])
+            for r in rows
+        ]
         return columns(cells, ("KIND", "NAME", "URL", "ENVIRONMENT")) or "no databases\n"
 
     return Answer({"databases": rows}, text)

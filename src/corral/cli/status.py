@@ -114,7 +114,10 @@ def _head(context: Context, seen: Status) -> str:
         if data["address"]:
             lines.append(("address", data["address"]))
         if data["database"]:
-            lines.append(("database", data["database"]["url"] or data["database"]["name"]))
+            from corral.decide.database_urls import without_password
+
+            shown = data["database"]["url"] or data["database"]["name"]
+            lines.append(("database", without_password(shown)))
     if seen.acting is not None:
         words = "implicit (a person here)" if seen.acting.implicit else seen.acting.session
         lines.append(("owner", f"{seen.acting.owner}  {words}"))

@@ -7,6 +7,7 @@ from corral.cli.port_arguments import port_wish
 from corral.cli.surroundings import context_of
 from corral.cli.table import columns, heading
 from corral.cli.trust import asker
+from corral.decide.database_urls import without_password
 from corral.errors import UsageError
 from corral.services.up import Request, Up, up
 from corral.wiring import run_program
@@ -89,11 +90,3 @@ def text(done: Up) -> str:
         ("file", f"{each.path} ({each.result})") for each in done.files if each.result != "left"
     ]
     return f"{heading('environment up')}\n{columns(lines)}"
-
-
-def without_password(url: str) -> str:
-    """The URL as it may stand on a screen; `corral db url` prints all of it."""
-    head, at, rest = url.rpartition("@")
-    scheme, separator, login = head.partition("://")
-    user, colon, _ = login.partition(":")
-    return f"{scheme}{separator}{user}:***{at}{rest}" if at and colon else url

@@ -36,6 +36,14 @@ def database_url(url: str, name: str) -> str:
     return f"{scheme}://{server}/{name}{f'?{query}' if query else ''}"
 
 
+def without_password(url: str) -> str:
+    """The URL as it may stand on a screen; `corral db url` prints all of it."""
+    head, at, rest = url.rpartition("@")
+    scheme, separator, login = head.partition("://")
+    user, colon, _ = login.partition(":")
+    return f"{scheme}{separator}{user}:***{at}{rest}" if at and colon else url
+
+
 def _parts(url: str) -> tuple[str, str]:
     """The URL before its query, and the query; ConfigurationError unless it is PostgreSQL's."""
     base, _, query = url.partition("?")
