@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 # One sequence for all locks, so that a number also grows when a lock is found under another name
 # than before, as after its clone was moved.
 _NEXT = """
-INSERT INTO fence (name, value) VALUES (?, (SELECT coalesce(max(value), 0) + 1 FROM fence))
+INSERT INTO fence (name, value) VALUES (?, (
+    SELECT coalesce(max(value), 0) + 1 FROM fence WHERE typeof(value) = 'integer'))
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 RETURNING value
 """
@@ -22,5 +23,6 @@ def next_fence(conn: Connection, name: str) -> int:
 
 
 def fences(conn: Connection) -> dict[str, int]:
-    """The last number of each lock."""
-    return {str(name): int(value) for name, value in conn.execute("SELECT name, value FROM fence")}
+    """The last number of each lock; a row that is not understood has none."""
+    query = "SELECT name, value FROM fence WHERE typeof(value) = 'integer'"
+    return {str(name): int(value) for name, value in conn.execute(query)}
