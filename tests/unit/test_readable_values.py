@@ -1,4 +1,4 @@
-"""What a person sees of a value in an interactive session or a failed assertion."""
+"""Plans and reports: what a person sees of one, and that two together lose nothing."""
 
 from __future__ import annotations
 
@@ -22,3 +22,11 @@ def test_a_report_says_what_became_of_how_much() -> None:
     words = "1 removed, 0 already_gone, 2 remaining, 0 left"
     report = Report(removed=(_REAP,), remaining=(_REAP, _REAP), backends=(_FAILED,))
     assert repr(report) == f"Report({words}; could not look: docker)"
+
+
+def test_two_reports_together_lose_nothing_of_either() -> None:
+    one = Report((_REAP,), (), (_KEEP,), (), (_FAILED,), ("rec-1",), "the disk is full")
+    other = Report((), (_REAP,), (), (_KEEP,), (_OK,), ("rec-2",))
+    both = Report((_REAP,), (_REAP,), (_KEEP,), (_KEEP,), (_FAILED, _OK), ("rec-1", "rec-2"))
+    assert one.merged(other) == both._replace(unwritten="the disk is full")
+    assert Report().merged(one) == one

@@ -63,6 +63,18 @@ class Report(NamedTuple):
     stale: tuple[str, ...] = ()
     unwritten: str = ""
 
+    def merged(self, other: Report) -> Report:
+        """Both teardowns as one."""
+        return Report(
+            removed=self.removed + other.removed,
+            already_gone=self.already_gone + other.already_gone,
+            remaining=self.remaining + other.remaining,
+            left=self.left + other.left,
+            backends=self.backends + other.backends,
+            stale=self.stale + other.stale,
+            unwritten=self.unwritten or other.unwritten,
+        )
+
     def __repr__(self) -> str:
         names = ("removed", "already_gone", "remaining", "left")
         counts = ", ".join(f"{len(getattr(self, name))} {name}" for name in names)

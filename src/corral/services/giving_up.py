@@ -12,7 +12,6 @@ from corral.decide.calling import called
 from corral.decide.judge import Request, Trigger
 from corral.errors import ForeignError, NotFoundError
 from corral.kernel import trees
-from corral.model.report import Report
 from corral.model.resource import Kind
 from corral.model.tuples import NamedTuple
 from corral.services import building, lifecycle, witnesses
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from corral.contracts import Backend
     from corral.model.environment import Environment
+    from corral.model.report import Report
     from corral.services.context import Context
 
 
@@ -66,7 +66,7 @@ def give_up(
         if stays:
             return GivenUp(report, (), stays)
         rest = [b for b in backends if b.kinds == _FILES]
-        report = _merged(report, carry_out_locked(context, rest, job))
+        report = report.merged(carry_out_locked(context, rest, job))
         if exit_status(report):
             return GivenUp(report, (), "something remains")
         files = remove_outputs(context, environment)
@@ -120,18 +120,6 @@ def _what_stays(context: Context, environment: Environment, report: Report) -> s
         if record.kind is Kind.PROCESS and not process_is_gone(record):
             return f"{record.name or 'a command'} is being started or recorded there"
     return ""
-
-
-def _merged(first: Report, second: Report) -> Report:
-    return Report(
-        removed=first.removed + second.removed,
-        already_gone=first.already_gone + second.already_gone,
-        remaining=first.remaining + second.remaining,
-        left=first.left + second.left,
-        backends=first.backends + second.backends,
-        stale=first.stale + second.stale,
-        unwritten=first.unwritten or second.unwritten,
-    )
 
 
 def _forget(context: Context, environment: Environment, *, keep_data: bool) -> None:

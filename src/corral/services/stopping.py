@@ -41,7 +41,7 @@ def stop(
         if not force:
             _refuse_foreign(context, environment, name, owner)
         ids = [record.id for record in service.alive if record.owner == owner]
-        report = _together(report, remove_records(context, backends, ids, owner, "stop"))
+        report = report.merged(remove_records(context, backends, ids, owner, "stop"))
     return report
 
 
@@ -115,15 +115,5 @@ def remove_started(
     report = Report()
     for owner in dict.fromkeys(record.owner for record in found):
         mine = [record.id for record in found if record.owner == owner]
-        report = _together(report, remove_records(context, backends, mine, owner, trigger))
+        report = report.merged(remove_records(context, backends, mine, owner, trigger))
     return report
-
-
-def _together(one: Report, other: Report) -> Report:
-    return Report(
-        one.removed + other.removed,
-        one.already_gone + other.already_gone,
-        one.remaining + other.remaining,
-        one.left + other.left,
-        other.backends,
-    )
