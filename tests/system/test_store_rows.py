@@ -14,7 +14,7 @@ from corral.model.owner import End
 from corral.model.process import ProcessIdentity
 from corral.model.record import Record, RecordState
 from corral.model.resource import Kind
-from corral.store import claims, environments, journal, owners, records, trust
+from corral.store import claims, environments, fences, journal, owners, records, trust
 from corral.store.registry import Registry
 
 if TYPE_CHECKING:
@@ -382,6 +382,23 @@ def test_a_torn_claim_is_shown_and_still_holds_its_value(conn: Connection) -> No
     assert (found.environment, found.holder) == (None, None)
 
 
+@pytest.mark.parametrize("number", ["web", "", "0", "70000", "22 001"])
+def test_a_port_that_is_no_number_is_a_torn_claim(conn: Connection, number: str) -> None:
+    claims.take(conn, claim("2"))
+    claims.take(conn, claim("1"))
+    conn.execute("UPDATE claim SET value = ? WHERE value = '1'", (number,))
+    assert claims.of_environment(conn, "env-1") == [claim("2")]
+    assert [b.id for b in claims.all_(conn)[1]] == [f"port/tcp/{number}"]
+
+
+def test_a_path_that_cannot_be_one_is_a_torn_environment(conn: Connection) -> None:
+    environments.insert(conn, environment(1, "/w\0x"))
+    environments.insert(conn, environment(2))
+    good, bad = environments.all_(conn)
+    assert good == [environment(2)]
+    assert [b.id for b in bad] == ["env-1"]
+
+
 def _two_owners(conn: Connection) -> None:
     for owner in ("own-1", "own-2"):
         owners.mint(conn, owner, implicit_of=None, parent=None, now=1.0)
@@ -436,6 +453,16 @@ def test_a_line_of_the_journal_that_is_not_understood_is_passed_over(conn: Conne
         journal.append(conn, at=1.0, action="removed", name=name)
     conn.execute("UPDATE journal SET proof = x'ff' WHERE name = 'a'")
     assert [line.name for line in journal.since(conn, 0.0)] == ["b\udcff", "c"]
+
+
+@pytest.mark.parametrize("value", ["abc", b"\xff", 2.5, ""])
+def test_a_fence_that_is_not_understood_lets_the_others_grow(
+    conn: Connection, value: object
+) -> None:
+    assert [fences.next_fence(conn, "a"), fences.next_fence(conn, "a")] == [1, 2]
+    conn.execute("INSERT INTO fence (name, value) VALUES ('torn', ?)", (value,))
+    assert fences.fences(conn) == {"a": 2}
+    assert [fences.next_fence(conn, "a"), fences.next_fence(conn, "torn")] == [3, 4]
 
 
 def test_a_path_that_is_no_unicode_can_be_trusted(conn: Connection) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from corral.decide.approval import approved
-from corral.decide.durations import format_age, parse_duration
+from corral.decide.durations import format_age, local_time, parse_duration
 from corral.decide.gone import Traces, judge_environment
 from corral.decide.naming import CLUSTER, COMPOSE, POSTGRES, NameRule, claimed_name, slug
 from corral.decide.order import stages
@@ -131,6 +133,19 @@ def test_what_is_no_span_of_time_is_refused(text: str) -> None:
 )
 def test_ages_are_shown_in_one_unit(seconds: float, text: str) -> None:
     assert format_age(seconds) == text
+
+
+@pytest.mark.parametrize("seconds", [1e300, -1e300, float("inf"), float("nan"), 2.0**62])
+def test_a_time_of_no_calendar_is_unknown(seconds: float) -> None:
+    assert local_time(seconds) == "?"
+
+
+def test_a_time_is_told_in_the_local_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC-2")
+    time.tzset()
+    assert local_time(0.5) == "1970-01-01 02:00:00"
+    monkeypatch.undo()
+    time.tzset()
 
 
 PRESENT, GONE, UNKNOWN = Existence.PRESENT, Existence.GONE, Existence.UNKNOWN

@@ -8,7 +8,7 @@ from corral.cli import encoding
 from corral.cli.output import Answer
 from corral.cli.surroundings import context_of
 from corral.cli.table import columns, cut
-from corral.decide.durations import parse_duration
+from corral.decide.durations import local_time, parse_duration
 from corral.store import journal, spool
 from corral.store.journal import SUPERVISOR
 
@@ -51,7 +51,7 @@ def _cells(line: Event) -> tuple[str, ...]:
     if detail.startswith(SUPERVISOR):
         kind, detail = SUPERVISOR.rstrip("; "), detail.removeprefix(SUPERVISOR)
     return (
-        time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line.at)),
+        local_time(line.at),
         line.action,
         kind or "-",
         cut(line.name or "-", _NAME),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from corral.errors import InvalidValueError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -36,3 +38,12 @@ def format_age(seconds: float) -> str:
         if value >= size:
             return f"{int(value // size)}{unit}"
     return f"{int(value)}s"
+
+
+def local_time(seconds: float) -> str:
+    """Unix time as people here write it, "?" for what no calendar has."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        # Of a torn row or note.
+        return "?"

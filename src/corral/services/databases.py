@@ -173,7 +173,8 @@ def provision(
 ) -> tuple[bool, str]:
     """Make the database if it is not there: (whether it was made, words on what is open)."""
     if database.isolation != "file":
-        return False, _LATER[database.isolation].format(name=database.name)
+        words = _LATER.get(database.isolation, "{name} is a database of a kind not known here")
+        return False, words.format(name=database.name)
     own_directory(context, environment)
     if os.path.lexists(database.name):
         return False, ""

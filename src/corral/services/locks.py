@@ -6,6 +6,7 @@ import json
 import os
 import time
 
+from corral.decide.durations import local_time
 from corral.decide.locks import SUFFIX, file_name, holder_words, note_of, read_note, scope_words
 from corral.decide.releases import canonicalize_release_id
 from corral.errors import HeldError, RegistryError, StateDirectoryError, UsageError
@@ -167,7 +168,7 @@ def _held_by_another(context: Context, lock: LockName) -> HeldError:
 
 def words_of(found: LockHolder) -> str:
     """A holder in words, with the local time."""
-    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found.since or 0.0))
+    at = local_time(found.since or 0.0)
     return holder_words(found, now=time.time(), at=at)
 
 

@@ -14,7 +14,7 @@ from corral.store import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from sqlite3 import Connection
     from typing import Any
 
@@ -115,9 +115,26 @@ def is_gone(record: Record) -> bool:
 
 
 def details(record: Record) -> dict[str, Any]:
-    """The record's detail; {} where it is not understood."""
+    """The record's detail, less what is not understood of it."""
     try:
         found = json.loads(record.detail)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    known = found.items() if isinstance(found, dict) else ()
+    return {key: value for key, value in known if key not in _SOUND or _SOUND[key](value)}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_SOUND: dict[str, Callable[[Any], bool]] = {
+    "argv": lambda words: isinstance(words, list) and all(map(_is_text, words)),
+    "host": _is_text,
+    "log": lambda path: path is None or isinstance(path, str),
+    "of": _is_text,
+    "place": _is_text,
+    "ports": lambda found: (
+        isinstance(found, dict) and all(isinstance(number, int) for number in found.values())
+    ),
+}

@@ -5,6 +5,7 @@ The claimant is the process that holds it, else the environment that it was made
 
 from __future__ import annotations
 
+from corral.decide.ports import parse_port
 from corral.errors import InvalidValueError
 from corral.model.environment import Claim, ClaimKind
 from corral.store import encoding
@@ -28,6 +29,8 @@ _INSERT = (
 
 def _decode(row: Row) -> Claim:
     _, kind, scope, value, name, environment, holder, worker, created_at, detail = row
+    if kind == ClaimKind.PORT.value:
+        parse_port(encoding.text(value), "the value of a port's claim")
     return Claim(
         encoding.word(ClaimKind, kind),
         encoding.text(scope),

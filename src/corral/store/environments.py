@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corral.errors import HeldError
+from corral.errors import HeldError, InvalidValueError
 from corral.model.environment import Environment, Output, Place
 from corral.store import encoding
 from corral.store.rows import change, decode_all, fetch
@@ -32,6 +32,8 @@ def _decode(row: Row) -> Environment:
 def _decode_place(columns: list[object]) -> Place:
     *names, is_main, device, inode = columns
     path, kind, admin, common, main, repository, worktree = (encoding.text(n) for n in names)
+    if "\0" in path + admin + common + main:
+        raise InvalidValueError("its path holds a NUL")
     return Place(
         path,
         kind,
