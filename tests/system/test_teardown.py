@@ -31,6 +31,17 @@ STUBBORN = (
     "-c",
     "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\nwhile True: signal.pause()",
 )
+# Says when it can be told to end, and that it was.
+POLITE = (
+    PY,
+    "-c",
+    """
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: (open("told", "w").close(), sys.exit()))
+open("ready", "w").close()
+while True: signal.pause()
+""",
+)
 NO_GRACE = {"CORRAL_KEEPER_GRACE": "0"}
 
 
@@ -95,6 +106,14 @@ def test_a_stopped_process_is_ended(git_repo: Path) -> None:
     os.kill(pid, signal.SIGSTOP)
     assert pid in pids(ask(git_repo, "reap")["removed"])
     assert not alive(pid)
+
+
+def test_a_stopped_process_is_told_before_it_is_killed(git_repo: Path) -> None:
+    pid = start(git_repo, *POLITE)
+    eventually((git_repo / "ready").exists)
+    os.kill(pid, signal.SIGSTOP)
+    assert pid in pids(ask(git_repo, "reap")["removed"])
+    assert (git_repo / "told").exists()
 
 
 TREE = """
@@ -327,6 +346,18 @@ def test_within_the_grace_nothing_is_taken(git_repo: Path, track: Tracker) -> No
     assert report["removed"] == []
     assert pid in pids(report["left"])
     assert alive(pid)
+
+
+def test_an_age_holds_a_cleanup_back_from_what_is_younger(git_repo: Path, track: Tracker) -> None:
+    pid = _crashed(git_repo, track)
+    held = ask(git_repo, "cleanup", "--yes", "--older-than", "1h", env=NO_GRACE)
+    assert held["removed"] == []
+    assert {row["reason"] for row in held["left"] if row["id"] == str(pid)} == {
+        "younger than was asked for"
+    }
+    assert alive(pid)
+    taken = ask(git_repo, "cleanup", "--yes", "--older-than", "0s", env=NO_GRACE)
+    assert pid in pids(taken["removed"])
 
 
 def test_a_live_owner_loses_nothing_to_a_cleanup(git_repo: Path, track: Tracker) -> None:

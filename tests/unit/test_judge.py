@@ -100,6 +100,14 @@ def test_a_session_id_that_is_a_prefix_of_another_owns_nothing() -> None:
     assert "--session=s-liv" in judged.reason
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t\n"])
+def test_a_blank_session_id_owns_nothing_even_where_an_owner_has_it(blank: str) -> None:
+    world = _world()
+    world = world._replace(sessions={**world.sessions, blank: LIVE})
+    judged = judge(_sighting(Mark(Proof.LABEL, session=blank)), world, REAP_LIVE)
+    assert (judged.verdict, judged.code) == (Verdict.UNKNOWN, "unknown-owner")
+
+
 def test_a_judgement_says_whose_the_thing_is() -> None:
     judged = judge(_sighting(_owned(LIVE, HERE)), _world(), CLEANUP)
     assert (judged.owner, judged.session, judged.environment) == (LIVE, "s-live", HERE)
