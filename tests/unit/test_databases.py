@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from corral.decide.database_urls import without_password
 from corral.decide.databases import part
 from corral.model.process import ProcessRow
 from corral.model.resource import Judgement, Kind, Sighting, Verdict
@@ -67,3 +68,15 @@ def test_what_stands_above_or_beside_a_server_is_ended_as_usual() -> None:
 
 def test_what_has_ended_since_the_look_is_ended_as_usual() -> None:
     assert _parted({}, _target(9, 1)) == (["9"], {}, [])
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:s3cret@localhost/a", "postgresql://me:***@localhost/a"),
+        ("postgresql://me@localhost/a", "postgresql://me@localhost/a"),
+        ("sqlite:////w/a.sqlite3", "sqlite:////w/a.sqlite3"),
+    ],
+)
+def test_a_password_is_not_shown(url: str, shown: str) -> None:
+    assert without_password(url) == shown

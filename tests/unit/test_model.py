@@ -9,6 +9,7 @@ import pytest
 
 from corral.decide.ancestry import Anchor, Look, Root, relevant
 from corral.model.process import ProcessIdentity, ProcessRow, ProcessTable
+from corral.model.record import Record, RecordState
 from corral.model.report import Plan
 from corral.model.resource import Judgement, Kind, Sighting, Verdict
 from corral.model.tuples import NamedTuple
@@ -134,3 +135,12 @@ def test_a_plan_is_empty_without_targets() -> None:
     plan = Plan((kept, reaped), ())
     assert plan.targets == (reaped,)
     assert not plan.empty
+
+
+def test_a_root_is_what_a_record_names() -> None:
+    pinned = ProcessIdentity(10, 100, "boot", 1)
+    record = Record(
+        "rec", Kind.PROCESS, "processes", "service", "web", "o", "s", "env", RecordState.LIVE, (),
+        None, 0.0,
+    )  # fmt: skip
+    assert Root.of(record, pinned) == Root(pinned, "rec", "service", "web", "o", "s", "env")
