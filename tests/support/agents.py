@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from support.command import COMMAND, alive
-from support.processes import carrying
+from support.processes import carrying, in_exec
 from support.waiting import eventually
 
 if TYPE_CHECKING:
@@ -182,9 +182,13 @@ def settle(*ended: int) -> None:
 
 def handed_over() -> None:
     """Wait until no hook runs, nor what one has handed over to."""
-    # In the moment of its exec a process shows no variables: look twice.
+    # What was between two programs at the first look shows at the second whose it is.
     for _ in range(2):
-        eventually(lambda: not list(other_halves()), 90, "the other halves of hooks to end")
+        eventually(
+            lambda: not (list(other_halves()) or list(in_exec())),
+            90,
+            "the other halves of hooks to end",
+        )
 
 
 def other_halves() -> Iterator[int]:

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -72,6 +73,22 @@ def _kill(fd: int) -> bool:
         return bool(select.select([fd], [], [], _PATIENCE)[0])
     finally:
         os.close(fd)
+
+
+def in_exec() -> Iterator[int]:
+    """Pids that are between two programs: for that moment neither words nor variables are shown.
+
+    Where a processor is contended the moment can be long.
+    """
+    for entry in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self") else ()):
+        try:
+            os.readlink(f"/proc/{entry}/exe")  # the kernel's own threads and zombies have none
+            if not any(
+                Path(f"/proc/{entry}/{name}").read_bytes() for name in ("cmdline", "environ")
+            ):
+                yield int(entry)
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it went away, or is not ours
 
 
 def carrying(variable: str, value: str) -> Iterator[int]:
