@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
+# Nobody ships argparse's words in other languages, and it would search the disk for each of them.
+argparse._ = str  # type: ignore[attr-defined]
 _INTERRUPTED = 130
 _WITH_COMMAND = frozenset({"lock", "run"})  # these take another command behind --
 # The options that all commands take, and what else may stand where a command would.
