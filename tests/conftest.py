@@ -17,7 +17,7 @@ from hypothesis import settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from support.agents import Agent
-from support.processes import Tracker, carrying
+from support.processes import Tracker, carrying, standing_in
 from support.repositories import GIT_CONFIG, add_worktree, make_repository
 
 if TYPE_CHECKING:
@@ -158,13 +158,18 @@ def agent(track: Tracker, private_root: Path, git_repo: Path) -> Callable[..., A
     return make
 
 
+def _strays(root: Path, state_dir: Path) -> set[int]:
+    return {*carrying("CORRAL_STATE_DIR", str(state_dir)), *standing_in(str(root))}
+
+
 @pytest.fixture(autouse=True)
 def reap_strays(
-    request: pytest.FixtureRequest, private_home: Path, state_dir: Path
+    request: pytest.FixtureRequest, private_home: Path, private_root: Path, state_dir: Path
 ) -> Iterator[None]:
-    """End what still carries this very test's CORRAL_STATE_DIR, so nothing outlives a test.
+    """End what carries this very test's CORRAL_STATE_DIR or stands in its directory.
 
-    The directory's name is random and unique, so carrying it is exact. Unit tests start nothing.
+    So nothing outlives a test, not even what wiped its environment. The directory's name is random
+    and unique, so both are exact. Unit tests start nothing.
     """
     del private_home  # only its order matters: strays are looked for before it goes
     yield
@@ -172,9 +177,9 @@ def reap_strays(
         return
     for _round in range(10):
         tracker = Tracker()
-        pids = [tracker.pid(pid) for pid in carrying("CORRAL_STATE_DIR", str(state_dir))]
+        pids = [tracker.pid(pid) for pid in _strays(private_root, state_dir)]
         if not pids:
             return
-        # what was pinned may be another process by now: only what still carries it is ended
-        tracker.keep_only(carrying("CORRAL_STATE_DIR", str(state_dir)))
+        # what was pinned may be another process by now: only what is still a stray is ended
+        tracker.keep_only(_strays(private_root, state_dir))
         tracker.end()

@@ -75,6 +75,17 @@ def _kill(fd: int) -> bool:
         os.close(fd)
 
 
+def standing_in(root: str) -> Iterator[int]:
+    """Pids of this user whose working directory is `root` or below it (Linux; else none)."""
+    for entry in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc/self") else ()):
+        try:
+            where = os.readlink(f"/proc/{entry}/cwd")
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it went away, or is not ours
+        if f"{where}/".startswith(f"{root}/") and int(entry) != os.getpid():
+            yield int(entry)
+
+
 def in_exec() -> Iterator[int]:
     """Pids that are between two programs: for that moment neither words nor variables are shown.
 

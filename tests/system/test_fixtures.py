@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.processes import Tracker
+from support.processes import Tracker, in_exec, standing_in
 from support.repositories import git
 from support.waiting import eventually
 
@@ -61,6 +61,22 @@ def test_a_grandchild_is_ended_by_the_pid_that_was_remembered() -> None:
     assert _alive(pid)
     tracker.end()
     assert not _alive(pid)
+
+
+def test_what_wiped_its_environment_is_found_by_where_it_stands(
+    private_root: Path, track: Tracker
+) -> None:
+    inside, beside = private_root / "place", private_root / "place-2"
+    for directory in (inside, beside):
+        directory.mkdir()
+    one, _ = (
+        track.spawn(["env", "-i", *_SLEEP], cwd=directory, stdout=subprocess.PIPE)
+        for directory in (inside, beside)
+    )
+    assert one.stdout is not None
+    one.stdout.readline()  # it runs, and carries nothing
+    assert list(standing_in(str(inside))) == [one.pid]
+    assert one.pid not in in_exec()
 
 
 def test_waiting_ends_with_the_message_and_the_last_value() -> None:
